@@ -14,7 +14,9 @@
 #include "server/http/request.h"
 #include "server/json/analysis_json.h"
 #include "server/json/json_out.h"
+#include "server/json/json_read.h"
 #include "server/people/access.h"
+#include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -30,7 +32,7 @@ enum { DETAIL_FULL = 0, DETAIL_BRIEF, DETAIL_COUNT_ };
 static const char *const details[] = {"full", "brief", NULL};
 
 /** Ranks of one comparison, and what is kept of all of them together. */
-enum { MEMBERS_MAX = 256 };
+enum { MEMBERS_MAX = 256, MOVED_MAX = 1000 };
 #define KEPT_BYTES_MAX ((uint64_t)1 << 30)
 
 static void write_run(struct lac_json *json, const struct lac_run_row *row)
@@ -116,6 +118,198 @@ void lac_api_run(void *app_context, const struct lac_request *request,
         write_run(&json, &row);
         lac_run_row_done(&row);
     }
+}
+
+/* ---- traces that people put together ---- */
+
+struct join_asked {
+    char name[256];
+    char lines[MEMBERS_MAX * LAC_ID_SIZE]; /**< the ids, one after another */
+    const char *traces[MEMBERS_MAX];
+    uint32_t count;
+};
+
+/** Split the lines of ids. @return false: too many, one is none, or one is there twice */
+static bool split_ids(struct join_asked *asked)
+{
+    for (char *at = asked->lines; *at != '\0';) {
+        char *end = at + strcspn(at, "\n");
+        const bool is_last = *end == '\0';
+
+        *end = '\0';
+        for (uint32_t i = 0; i < asked->count; i++) {
+            if (strcmp(asked->traces[i], at) == 0) {
+                return false;
+            }
+        }
+        if (asked->count == MEMBERS_MAX || !lac_store_id_is_valid(at)) {
+            return false;
+        }
+        asked->traces[asked->count++] = at;
+        at = is_last ? end : end + 1;
+    }
+    return true;
+}
+
+/** @return false: the response says why */
+static bool read_join(const struct lac_request *request, struct join_asked *asked,
+                      struct lac_response *response)
+{
+    static const struct lac_json_limits limits = {.size_bytes_max = LAC_API_LABELS_BYTES,
+                                                  .depth_max = 3};
+    struct json_object *object = NULL;
+    struct lac_error error = {0};
+    enum lac_status status =
+        lac_json_read(request->body, request->body_size_bytes, &limits, &object, &error);
+
+    if (status == LAC_OK) {
+        status = lac_json_read_text(object, "name", asked->name, sizeof(asked->name), &error);
+    }
+    if (status == LAC_OK) {
+        status = lac_json_read_lines(object, "traces", asked->lines, sizeof(asked->lines), &error);
+    }
+    lac_json_read_done(object);
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "%s", error.message);
+        return false;
+    }
+    if (status != LAC_OK) {
+        lac_response_error(response, 400, "bad_request",
+                           "send a JSON object with name and traces: %s", error.message);
+        return false;
+    }
+    if (asked->name[strcspn(asked->name, "\r\n")] != '\0' || asked->name[0] == '\0' ||
+        !split_ids(asked) || asked->count < 2) {
+        lac_response_error(response, 400, "bad_request",
+                           "name must be one line; give 2 to %d traces, each once", MEMBERS_MAX);
+        return false;
+    }
+    return true;
+}
+
+/** Whether all are traces of one project that who asks may change, ready or at an end. @return false:
+ *  the response says why. Else the caller frees *ret_project */
+static bool may_move(struct lac_app *app, const struct lac_request *request,
+                     const char *const *traces, uint32_t count, bool with_failed,
+                     struct lac_response *response, char **ret_project)
+{
+    char *project = NULL;
+    struct lac_error error = {0};
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct lac_trace_row row = {0};
+
+        if (!lac_access_may_object(app->people, app->store, &request->who, LAC_OWNED_TRACE,
+                                   traces[i], LAC_RIGHT_WRITE, response)) {
+            free(project);
+            return false;
+        }
+        if (lac_store_get_trace(app->store, traces[i], &row, &error) != LAC_OK) {
+            lac_api_fail(response, &error);
+            free(project);
+            return false;
+        }
+        const bool is_at_end =
+            row.state == LAC_TRACE_READY || (with_failed && row.state == LAC_TRACE_FAILED);
+        const char *own = row.project != NULL ? row.project : "";
+
+        if (!is_at_end) {
+            lac_response_error(response, 409, "not_ready", "trace %s is not ready", row.id);
+        } else if (project == NULL) {
+            project = strdup(own);
+            if (project == NULL) {
+                lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+            }
+        } else if (!with_failed && strcmp(project, own) != 0) {
+            lac_response_error(response, 409, "conflict", "all traces must belong to one project");
+        }
+        lac_trace_row_done(&row);
+        if (response->http_status >= 400) {
+            free(project);
+            return false;
+        }
+    }
+    *ret_project = project;
+    return true;
+}
+
+void lac_api_run_create(void *app_context, const struct lac_request *request,
+                        struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct join_asked asked = {.count = 0};
+    struct lac_run_row run = {0};
+    struct lac_error error = {0};
+    struct lac_json json;
+    char id[LAC_ID_SIZE];
+    char *project = NULL;
+
+    if (!read_join(request, &asked, response) ||
+        !may_move(app, request, asked.traces, asked.count, false, response, &project)) {
+        return;
+    }
+    if (lac_store_make_run(app->store, asked.name, project, asked.traces, asked.count, id,
+                           &error) != LAC_OK ||
+        lac_store_get_run(app->store, id, &run, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        free(project);
+        return;
+    }
+    lac_api_note(app, request, "join-run", "%s, %u traces, name \"%s\"", id, asked.count,
+                 asked.name);
+    response->http_status = 201;
+    lac_response_header(response, "Location", "%s/api/v1/runs/%s", request->base_path, id);
+    lac_json_init(&json, &response->body);
+    write_run(&json, &run);
+    for (uint32_t i = 0; i < asked.count; i++) {
+        lac_api_trace_changed(app, asked.traces[i], false, NULL);
+    }
+    lac_run_row_done(&run);
+    free(project);
+}
+
+void lac_api_run_dissolve(void *app_context, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    const struct lac_trace_query query = {.run = request->param[0], .limit = MOVED_MAX};
+    struct lac_trace_list list = {0};
+    struct lac_run_row row = {0};
+    struct lac_error error = {0};
+    const char **traces;
+    char *project = NULL;
+
+    if (!get_run(app, request, response, &row)) {
+        return;
+    }
+    lac_run_row_done(&row);
+    if (lac_store_list_traces(app->store, &query, &list, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
+    }
+    traces = (const char **)calloc((size_t)list.count + 1, sizeof(*traces));
+    for (uint32_t i = 0; i < list.count && traces != NULL; i++) {
+        traces[i] = list.rows[i].id;
+    }
+    if (traces == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+    } else if (list.has_more) {
+        lac_response_error(response, 413, "limit", "this run has more than %d traces", MOVED_MAX);
+    } else if (may_move(app, request, traces, list.count, true, response, &project)) {
+        if (lac_store_dissolve_run(app->store, request->param[0], &error) == LAC_OK) {
+            lac_api_note(app, request, "dissolve-run", "%s, %u traces", request->param[0],
+                         list.count);
+            response->http_status = 204;
+            for (uint32_t i = 0; i < list.count; i++) {
+                lac_api_trace_changed(app, traces[i], false, NULL);
+            }
+        } else {
+            lac_api_fail(response, &error);
+        }
+    }
+    free(project);
+    free((void *)traces);
+    lac_trace_list_done(&list);
 }
 
 /* ---- the comparison ---- */

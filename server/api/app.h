@@ -252,6 +252,10 @@ void lac_api_area(void *app, const struct lac_request *request, struct lac_respo
 
 void lac_api_runs(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_run(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_run_create(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+void lac_api_run_dissolve(void *app, const struct lac_request *request,
+                          struct lac_response *response);
 void lac_api_run_analysis(void *app, const struct lac_request *request,
                           struct lac_response *response);
 

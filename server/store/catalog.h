@@ -117,6 +117,14 @@ LAC_MUST_USE enum lac_status lac_catalog_delete(struct lac_db *db, const char *i
 LAC_MUST_USE enum lac_status lac_catalog_forget_figures(struct lac_db *db, const char *trace,
                                                         struct lac_error *reterr);
 
+/** Rows (seq, id, state, event_count, in_run) of the traces that belong to a run: where somebody put
+ *  them, else where they came from. */
+#define LAC_RUN_MEMBERS                                                                            \
+    "SELECT m.seq, m.id, m.state, m.event_count, m.run AS in_run FROM traces m"                    \
+    " WHERE m.run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM labels n WHERE n.trace = m.id"         \
+    " AND n.run IS NOT NULL) UNION ALL SELECT m.seq, m.id, m.state, m.event_count, n.run"          \
+    " FROM labels n JOIN traces m ON m.id = n.trace WHERE n.run <> ''"
+
 /** Run one statement with texts bound to ?1, ?2, ...; how many rows it changed. */
 LAC_MUST_USE enum lac_status lac_catalog_change(struct lac_db *db, const char *sql,
                                                 const char *const *texts, unsigned text_count,

@@ -138,7 +138,8 @@ enum lac_status lac_store_points(struct lac_store *store, const char *project,
 
     (void)pthread_mutex_lock(&store->lock);
     status = prepare(store,
-                     "SELECT t.id, t.run, t.rank, t.seq, t.step_mean_ns, t.throughput_per_s,"
+                     "SELECT t.id, nullif(coalesce(l.run, t.run), ''), t.rank, t.seq, "
+                     "t.step_mean_ns, t.throughput_per_s,"
                      " t.throughput_unit, t.not_computing_pct, f.recorded_ms, f.person, f.job,"
                      " f.log_step, f.variance, f.steps, f.fingerprint, f.gpu_ns, f.parts,"
                      " f.energy_j, f.generation, f.mfu_pct FROM traces t JOIN " FIGURES OF_PROJECT

@@ -1,4 +1,4 @@
-/* What people call their traces: names, projects, notes and tags that somebody gave. They lie beside
+/* What people call their traces: names, projects, notes, tags and runs that somebody gave. They lie beside
  * the rows of the traces, which follow their files and can be made again from these. */
 
 #include "analysis/model/status.h"
@@ -55,6 +55,9 @@ static enum lac_status take_labels(struct lac_statement *get, struct lac_trace_r
     overlay(get, 2, &row->project, &status);
     overlay(get, 3, &row->notes, &status);
     overlay(get, 4, &row->tags, &status);
+    if (!lac_db_is_null(get, 5)) { /* somebody put it there, or out */
+        (void)snprintf(row->run, sizeof(row->run), "%s", lac_db_text(get, 5));
+    }
     return status;
 }
 
@@ -90,7 +93,7 @@ enum lac_status lac_catalog_read_labels(struct lac_db *db, struct lac_trace_row 
         }
         qsort((void *)by_id, count, sizeof(*by_id), compare_ids);
         status = lac_db_prepare(db,
-                                "SELECT trace, name, project, notes, tags FROM labels"
+                                "SELECT trace, name, project, notes, tags, run FROM labels"
                                 " WHERE trace IN (SELECT value FROM json_each(?1))",
                                 &get, reterr);
     }

@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
+#include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
@@ -262,7 +263,8 @@ enum lac_status lac_store_project_of(struct lac_store *store, enum lac_owned_kin
         [LAC_OWNED_RUN] =
             "SELECT coalesce((SELECT coalesce(l.project, p.name) FROM traces t"
             " LEFT JOIN projects p ON p.id = t.project LEFT JOIN labels l ON l.trace = t.id"
-            " WHERE t.run = r.id ORDER BY t.seq LIMIT 1), q.name, '') FROM runs r"
+            " WHERE t.id IN (SELECT id FROM (" LAC_RUN_MEMBERS ") AS members WHERE in_run = r.id)"
+            " ORDER BY t.seq LIMIT 1), q.name, '') FROM runs r"
             " LEFT JOIN projects q ON q.id = r.project WHERE r.id = ?1",
         [LAC_OWNED_REPORT] = OF_REPORT("?1"),
         [LAC_OWNED_SHARE] = "SELECT coalesce(CASE s.kind WHEN 'report' THEN (" OF_REPORT(

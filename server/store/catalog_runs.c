@@ -1,7 +1,9 @@
 /* Runs: what traces of one job have in common. */
 
 #include "analysis/model/status.h"
+#include "server/store/catalog.h"
 #include "server/store/database/database.h"
+#include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 
@@ -19,7 +21,8 @@ enum { LIST_LIMIT_MAX = 1000 };
     "SELECT r.id, coalesce(r.name, ''), coalesce(max(p.name), ''), r.created_ms, count(t.id),"     \
     " sum(CASE t.state WHEN 2 THEN 1 ELSE 0 END), sum(CASE t.state WHEN 3 THEN 1 ELSE 0 END),"     \
     " sum(t.event_count)"                                                                          \
-    " FROM runs r JOIN traces t ON t.run = r.id LEFT JOIN projects p ON p.id = r.project "
+    " FROM runs r JOIN (" LAC_RUN_MEMBERS                                                          \
+    ") t ON t.in_run = r.id LEFT JOIN projects p ON p.id = r.project "
 
 static enum lac_status read_run(struct lac_statement *get, struct lac_run_row *row)
 {
@@ -168,6 +171,79 @@ enum lac_status lac_store_get_run(struct lac_store *store, const char *id,
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no run has this id");
     }
     lac_db_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/* -- traces that people put together ----------------------------------------------------------- */
+
+static enum lac_status set_runs(struct lac_db *db, const char *const *traces, uint32_t count,
+                                const char *run, struct lac_error *reterr)
+{
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        const char *texts[2] = {traces[i], run};
+
+        status = lac_catalog_change(db,
+                                    "INSERT INTO labels(trace, run) SELECT id, ?2 FROM traces"
+                                    " WHERE id = ?1 ON CONFLICT(trace) DO UPDATE SET"
+                                    " run = excluded.run",
+                                    texts, 2, NULL, reterr);
+    }
+    return status;
+}
+
+enum lac_status lac_store_make_run(struct lac_store *store, const char *name, const char *project,
+                                   const char *const *traces, uint32_t count, char *ret_id,
+                                   struct lac_error *reterr)
+{
+    assert(store != NULL && name != NULL && project != NULL && traces != NULL && ret_id != NULL);
+    struct lac_db *const db = store->catalog;
+    int64_t project_id = 0;
+    enum lac_status status = lac_store_new_id(ret_id, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(db, true, "a run", reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_project(db, project, &project_id, reterr);
+        if (status == LAC_OK) {
+            status = lac_catalog_put_run(db, ret_id, project_id, name, lac_now_unix_ms(), reterr);
+        }
+        if (status == LAC_OK) {
+            status = set_runs(db, traces, count, ret_id, reterr);
+        }
+        status = lac_db_end(db, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_dissolve_run(struct lac_store *store, const char *id,
+                                       struct lac_error *reterr)
+{
+    assert(store != NULL && id != NULL);
+    struct lac_db *const db = store->catalog;
+    const char *texts[1] = {id};
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(db, true, "labels", reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_change(db, "UPDATE labels SET run = '' WHERE run = ?1", texts, 1, NULL,
+                                    reterr);
+        if (status == LAC_OK) { /* those that came with it */
+            status = lac_catalog_change(db,
+                                        "INSERT INTO labels(trace, run) SELECT id, '' FROM traces"
+                                        " WHERE run = ?1 ON CONFLICT(trace) DO UPDATE SET"
+                                        " run = coalesce(labels.run, excluded.run)",
+                                        texts, 1, NULL, reterr);
+        }
+        status = lac_db_end(db, status, reterr);
+    }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

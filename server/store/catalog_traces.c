@@ -298,7 +298,7 @@ enum lac_status lac_catalog_list(struct lac_db *db, const struct lac_trace_query
                             "WHERE t.seq < ?1 AND (?2 IS NULL OR"
                             " instr(lower(coalesce(l.name, t.name)), lower(?2)) > 0)"
                             " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
-                            " AND (?4 IS NULL OR t.run = ?4)"
+                            " AND (?4 IS NULL OR coalesce(l.run, t.run) = ?4)"
                             " AND (?5 IS NULL OR coalesce(l.project, p.name) IN"
                             " (SELECT value FROM json_each(?5)))"
                             " ORDER BY t.seq DESC LIMIT ?6",
@@ -573,7 +573,9 @@ enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_
     }
     if (status == LAC_OK) {
         status = lac_catalog_change(
-            db, "DELETE FROM runs WHERE id NOT IN (SELECT run FROM traces WHERE run IS NOT NULL)",
+            db,
+            "DELETE FROM runs WHERE id NOT IN (SELECT run FROM traces WHERE run IS NOT NULL UNION"
+            " SELECT run FROM labels WHERE run IS NOT NULL)",
             NULL, 0, NULL, reterr);
     }
     return status;

@@ -239,6 +239,21 @@ LAC_MUST_USE enum lac_status lac_store_get_run(struct lac_store *store, const ch
                                                struct lac_error *reterr);
 
 /**
+ * Put traces into a run of their own, at once or not at all. It is a label, as names and tags are: no
+ * trace file says it.
+ *
+ * @param ret_id LAC_ID_SIZE bytes
+ * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_store_make_run(struct lac_store *store, const char *name,
+                                                const char *project, const char *const *traces,
+                                                uint32_t count, char *ret_id,
+                                                struct lac_error *reterr);
+/** All traces of the run belong to none then. */
+LAC_MUST_USE enum lac_status lac_store_dissolve_run(struct lac_store *store, const char *id,
+                                                    struct lac_error *reterr);
+
+/**
  * Where what was uploaded of a trace is kept (server/ingest/original.h reads it). A file that holds
  * several traces is the original of each.
  *

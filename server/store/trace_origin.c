@@ -22,9 +22,12 @@ static enum lac_status find_run(struct lac_db *db, const char *project, const ch
     enum lac_status status = lac_catalog_project(db, project, &project_id, reterr);
 
     if (status == LAC_OK) {
-        status = lac_db_prepare(
-            db, "SELECT id FROM runs WHERE name = ?1 AND coalesce(project, 0) = ?2 LIMIT 1", &get,
-            reterr);
+        status =
+            lac_db_prepare(db,
+                           "SELECT id FROM runs r WHERE name = ?1 AND coalesce(project, 0) = ?2"
+                           /* not one that people made of other jobs */
+                           " AND EXISTS (SELECT 1 FROM traces t WHERE t.run = r.id) LIMIT 1",
+                           &get, reterr);
     }
     if (status != LAC_OK) {
         return status;

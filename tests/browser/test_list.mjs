@@ -103,9 +103,14 @@ const steps = [
   }],
   ['the bar at the bottom labels what is selected, and compares two either way', async () => {
     await page.getByLabel('Select all').check();
-    await page.getByLabel('Tag or project for 3 traces').fill('week 12');
+    await page.getByLabel('Tag, project or run for 3 traces').fill('week 12');
     await page.getByRole('button', {name: 'Set project'}).click();
     await until(async () => (await page.locator('.cell-name .tag', {hasText: 'week 12'}).count()) === 3);
+    await page.getByLabel('Tag, project or run for 3 traces').fill('three of one job');
+    await page.getByRole('button', {name: 'Join into a run'}).click();
+    await row('three of one job').getByText('3 traces').waitFor();
+    await page.getByRole('button', {name: 'Take the run apart'}).click();
+    await until(async () => (await names()).length === 3 && (await row('three of one job').count()) === 0);
     await page.getByLabel('Select channels last, best so far').uncheck();
     const href = () => page.getByRole('link', {name: 'Compare', exact: true}).getAttribute('href');
     const before = await href();

@@ -119,6 +119,9 @@ class People(unittest.TestCase):
         ids = {}
         if pattern.startswith("/api/v1/traces/{id}"):
             ids["id"] = self.new_trace("vision") if (method, pattern) == ("DELETE", "/api/v1/traces/{id}") else self.trace
+        elif (method, pattern) == ("DELETE", "/api/v1/runs/{id}"):
+            self.apart = getattr(self, "apart", None) or [self.new_trace("vision"), self.new_trace("vision")]
+            ids["id"] = self.ask("POST", "/runs", {"name": "one by one", "traces": self.apart}, key=True).json()["id"]
         elif pattern.startswith("/api/v1/runs/"):
             ids["id"] = self.run_id
         elif pattern.startswith("/api/v1/reports/{id}"):

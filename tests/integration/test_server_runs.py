@@ -127,6 +127,52 @@ class Runs(unittest.TestCase):
         self.refused("/runs/" + run, 404, "not_found")
         self.assertNotIn(run, [other["id"] for other in self.server.api("/runs")["runs"]])
 
+    def join(self, server, **body):
+        return server.request("POST", "/api/v1/runs", body=json.dumps(body))
+
+    def test_traces_that_came_one_by_one_are_put_into_a_run_and_taken_out_again(self):
+        with tempfile.TemporaryDirectory() as data:
+            server = Server("--log-level", "warn", data=data)
+            traces = [server.upload(body, name) for name, body in self.ranks]
+            for trace in traces:
+                self.assertIsNone(server.wait_ready(trace)["run"])
+            reply = self.join(server, name="both", traces=traces)
+            self.assertEqual(reply.status, 201, reply.body[:300])
+            run = reply.json()
+            self.assertEqual((run["name"], run["trace_count"], run["ready_count"]), ("both", len(traces), len(traces)))
+            self.assertEqual(reply.headers["Location"], "/api/v1/runs/" + run["id"])
+            analysis = server.api(f"/runs/{run['id']}/analysis")
+            archived = self.server.api(f"/runs/{self.run_id}/analysis")
+            self.assertEqual([finding["id"] for finding in analysis["findings"]], [finding["id"] for finding in archived["findings"]])
+            self.assertEqual(analysis["collectives_matched"], archived["collectives_matched"])
+            # a run of others leaves the first one, which goes with its last trace
+            self.assertEqual(self.join(server, name="again", traces=traces).status, 201)
+            self.assertEqual([other["name"] for other in server.api("/runs")["runs"]], ["again"])
+            run = server.api("/runs")["runs"][0]
+            self.assertEqual(sorted(trace["id"] for trace in server.api("/traces?run=" + run["id"])["traces"]), sorted(traces))
+            server.close()
+            server = Server("--log-level", "error", data=data) # no file contradicts it
+            self.assertEqual([(other["id"], other["name"], other["trace_count"]) for other in server.api("/runs")["runs"]], [(run["id"], "again", len(traces))])
+            self.assertEqual(server.request("DELETE", "/api/v1/runs/" + run["id"]).status, 204)
+            self.assertEqual(server.api("/runs")["runs"], [])
+            self.assertEqual([trace["run"] for trace in server.api("/traces")["traces"]], [None] * len(traces))
+            self.assertEqual(server.request("DELETE", "/api/v1/runs/" + run["id"]).status, 404)
+            server.close()
+
+    def test_what_cannot_be_a_run_is_refused(self):
+        other = self.server.upload(make_trace(2, 3), "elsewhere&project=other")
+        self.server.wait_ready(other)
+        for body, status in (({"name": "x", "traces": [self.single]}, 400), ({"name": "x", "traces": [self.single, self.single]}, 400),
+                             ({"name": "", "traces": [self.single, other]}, 400), ({"name": "a\nb", "traces": [self.single, other]}, 400),
+                             ({"traces": [self.single, other]}, 400), ({"name": "x", "traces": "all"}, 400), ({"name": "x", "traces": [self.single, "<id>"]}, 400),
+                             ({"name": "x", "traces": [self.single, "a" * 26]}, 404), ({"name": "x", "traces": [self.single, other]}, 409)):
+            reply = self.join(self.server, **body)
+            self.assertEqual(reply.status, status, (body, reply.body[:200]))
+            self.assertTrue(reply.json()["error"]["message"])
+        self.assertIsNone(self.server.api("/traces/" + self.single)["run"])
+        self.assertEqual(self.server.request("POST", "/api/v1/runs", body=json.dumps({"name": "x", "traces": [self.single, other]}), key=False).status, 401)
+        self.server.request("DELETE", "/api/v1/traces/" + other)
+
     def test_lists_go_page_by_page(self):
         for i in range(3):
             self.server.wait_ready(self.server.upload(archive([(f"r{k}.json", make_trace(2, 3)) for k in range(2)]), f"page{i}"))

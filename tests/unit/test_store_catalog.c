@@ -1,10 +1,12 @@
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/people_rows.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
+#include "server/store/verify.h"
 #include "tests/support/catalog_place.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
@@ -445,6 +447,115 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
 }
 END_TEST
 
+/** What is told of the only trace. */
+static void take_problem(void *context, const char *file, const char *problem)
+{
+    (void)file;
+    (void)snprintf(context, 200, "%s", problem);
+}
+
+static enum lac_status verify_catalog(char *problem)
+{
+    char path[128];
+    const struct lac_verify_options options = {
+        .data_dir = path, .told = take_problem, .context = problem};
+    struct lac_verify_counts counts;
+    struct lac_error error = {0};
+
+    (void)snprintf(path, sizeof(path), "%s/a/b", folder);
+    problem[0] = '\0';
+    return lac_store_verify(&options, &counts, &error);
+}
+
+/** A catalog that the next start migrates can be compared with its files already. */
+START_TEST(an_older_catalog_is_verified_as_it_is)
+{
+    struct lac_store *store = open_store(false);
+    char ids[1][LAC_ID_SIZE];
+    char problem[200];
+
+    publish(store, "a trace", NULL, 1, ids);
+    lac_store_close(store);
+    catalog_sql("DROP TABLE trained_models; PRAGMA user_version = 12");
+    ck_assert_int_eq(verify_catalog(problem), LAC_OK);
+    ck_assert_str_eq(problem, "");
+    catalog_sql("DELETE FROM traces");
+    ck_assert_int_eq(verify_catalog(problem), LAC_OK);
+    ck_assert_ptr_nonnull(strstr(problem, "is not listed"));
+}
+END_TEST
+
+static void require_run(struct lac_store *store, const char *id, const char *run)
+{
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_store_get_trace(store, id, &row, &error), LAC_OK);
+    ck_assert_str_eq(row.run, run);
+    lac_trace_row_done(&row);
+}
+
+/** How many traces the run has: as it says, and as the list has them. */
+static uint32_t count_members(struct lac_store *store, const char *run)
+{
+    const struct lac_trace_query query = {.run = run, .limit = 100};
+    struct lac_trace_list list = {0};
+    struct lac_run_row row = {0};
+    struct lac_error error = {0};
+    const bool is_there = lac_store_get_run(store, run, &row, &error) == LAC_OK;
+    uint32_t count;
+
+    ck_assert_int_eq(lac_store_list_traces(store, &query, &list, &error), LAC_OK);
+    count = list.count;
+    ck_assert_uint_eq(is_there ? row.trace_count : 0, count);
+    lac_trace_list_done(&list);
+    lac_run_row_done(&row);
+    return count;
+}
+
+START_TEST(people_put_traces_into_runs_and_out_again)
+{
+    struct lac_store *store = open_store(false);
+    char ranks[3][LAC_ID_SIZE];
+    char single[1][LAC_ID_SIZE];
+    char archive[LAC_ID_SIZE];
+    char made[LAC_ID_SIZE];
+    char project[LAC_PROJECT_BYTES];
+    const char *const both[] = {ranks[0], single[0]};
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+
+    publish(store, "three ranks", NULL, 3, ranks);
+    publish(store, "one", NULL, 1, single);
+    ck_assert_int_eq(lac_store_get_trace(store, ranks[0], &row, &error), LAC_OK);
+    (void)snprintf(archive, sizeof(archive), "%s", row.run);
+    lac_trace_row_done(&row);
+    ck_assert_uint_eq(count_members(store, archive), 3);
+    ck_assert_msg(lac_store_make_run(store, "both", "vision", both, 2, made, &error) == LAC_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(count_members(store, made), 2);
+    ck_assert_uint_eq(count_members(store, archive), 2);
+    require_run(store, ranks[0], made);
+    require_run(store, ranks[1], archive);
+    ck_assert_int_eq(lac_store_project_of(store, LAC_OWNED_RUN, made, project, &error), LAC_OK);
+    ck_assert_str_eq(project, "vision");
+    /* a start takes nothing of it back: no file speaks of it */
+    lac_store_close(store);
+    store = open_store(true);
+    ck_assert_uint_eq(count_members(store, made), 2);
+    ck_assert_int_eq(lac_store_delete_trace(store, single[0], &error), LAC_OK);
+    ck_assert_uint_eq(count_members(store, made), 1);
+    ck_assert_int_eq(lac_store_dissolve_run(store, made, &error), LAC_OK);
+    ck_assert_uint_eq(count_members(store, made), 0);
+    require_run(store, ranks[0], "");
+    ck_assert_int_eq(lac_store_dissolve_run(store, archive, &error), LAC_OK);
+    ck_assert_uint_eq(count_members(store, archive), 0);
+    require_run(store, ranks[1], "");
+    require_run(store, ranks[0], "");
+    lac_store_close(store);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_is_an_error)
 {
     struct lac_store_options options = {.data_dir = "/proc/no/such"};
@@ -521,7 +632,9 @@ int main(void)
     tcase_add_test(tcase, what_is_under_way_is_not_swept);
     if (catalog_is_file()) {
         tcase_add_test(tcase, an_empty_catalog_is_migrated_and_a_newer_one_refused);
+        tcase_add_test(tcase, an_older_catalog_is_verified_as_it_is);
     }
+    tcase_add_test(tcase, people_put_traces_into_runs_and_out_again);
     tcase_add_test(tcase, a_folder_that_cannot_be_is_an_error);
     tcase_add_test(tcase, processes_share_a_folder);
     suite_add_tcase(suite, tcase);

@@ -12,9 +12,9 @@ const PAGE_SIZE = 500;
 let lastAsked = '';
 
 /** Ask for the names of runs that the list shows, once for each set of them. */
-export async function loadRuns(ids: readonly string[]): Promise<void> {
-  const asked = ids.join();
-  if (asked === lastAsked || ids.every(id => runs.value.has(id))) return;
+export async function loadRuns(ids?: readonly string[]): Promise<void> {
+  const asked = ids?.join() ?? '';
+  if (ids && (asked === lastAsked || ids.every(id => runs.value.has(id)))) return;
   lastAsked = asked;
   try {
     const reply = await listRuns({limit: PAGE_SIZE});
@@ -176,6 +176,9 @@ export function stampOf(members: readonly TraceInfo[]): string {
 /** Above this the comparison is made only when somebody opens the run. */
 const UNASKED_EVENTS_MAX = 5_000_000;
 
+/** Runs that are being taken apart here: what is left of one meanwhile is no run to ask for. */
+export const endingRuns = new Set<string>();
+
 const comparisons = new Map<string, RunAnalysis | 'asked'>();
 /** Counts up when another one came. */
 const arrivals = signal(0);
@@ -183,7 +186,10 @@ let queue: Promise<void> = Promise.resolve();
 
 /** The comparison for a row of the list, asked for one at a time; undefined until it is here. */
 export function comparisonOf(run: string, members: readonly TraceInfo[]): RunAnalysis | undefined {
-  if (!members.every(trace => trace.state === 'ready' || trace.state === 'failed'))
+  if (
+    endingRuns.has(run) ||
+    !members.every(trace => trace.state === 'ready' || trace.state === 'failed')
+  )
     return undefined;
   const events = members.reduce((sum, trace) => sum + trace.event_count, 0);
   const key = `${run}/${stampOf(members)}`;

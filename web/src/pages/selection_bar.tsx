@@ -1,12 +1,13 @@
 // What can be done with the selected traces: at the bottom of the list, where the hand is.
 import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
-import {errorText} from '../api/client';
+import {dissolveRun, errorText, joinRun} from '../api/client';
 import type {TraceInfo} from '../api/types';
 import {plural, sentence} from '../base/format';
 import {beforeAndAfter} from '../model/comparison';
+import {endingRuns, loadRuns} from '../model/runs';
 import {isTyping} from '../model/shortcuts';
-import {setLabels, traces} from '../model/traces';
+import {refreshTrace, setLabels, traces} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {IconClose, IconSwap} from '../ui/icons';
 import {ViewLink} from '../ui/link';
@@ -100,32 +101,53 @@ function Compare({chosen}: {chosen: readonly TraceInfo[]}): JSX.Element {
   );
 }
 
-/** One project, or one more tag, for all of them. */
+/** Of the server's 255 bytes, whatever the letters. */
+const NAME_MAX = 60;
+
+/** One project, one more tag, or one run for all of them. */
 function LabelAll({chosen}: {chosen: readonly TraceInfo[]}): JSX.Element {
   const [text, setText] = useState('');
   const [problem, setProblem] = useState('');
-  const apply = async (what: 'project' | 'tag'): Promise<void> => {
+  const [isBusy, setBusy] = useState(false);
+  const [first] = chosen;
+  // a run that is chosen as a whole
+  const run = traces.value.every(trace => (trace.run === first?.run) === chosen.includes(trace))
+    ? first?.run
+    : undefined;
+  const apply = async (what: 'project' | 'tag' | 'run'): Promise<void> => {
     const value = text.trim();
-    if (value === '') return;
+    if (value === '' && what !== 'run') return;
     setProblem('');
+    setBusy(true);
     try {
-      for (const trace of chosen)
-        await setLabels(
-          trace.id,
-          what === 'project' ? {project: value} : {tags: [...new Set([...trace.tags, value])]},
-        );
+      if (what === 'run') {
+        const ids = chosen.map(trace => trace.id);
+        if (run !== undefined) {
+          endingRuns.add(run);
+          await dissolveRun(run);
+        } else await joinRun(value || (first?.name ?? '').slice(0, NAME_MAX), ids);
+        await Promise.all(ids.map(refreshTrace));
+        await loadRuns();
+      } else {
+        for (const trace of chosen)
+          await setLabels(
+            trace.id,
+            what === 'project' ? {project: value} : {tags: [...new Set([...trace.tags, value])]},
+          );
+      }
       setText('');
     } catch (error) {
       setProblem(sentence(errorText(error)));
     }
+    setBusy(false);
   };
   return (
     <span class="label-all">
       <input
         class="input"
-        aria-label={`Tag or project for ${plural(chosen.length, 'trace')}`}
-        placeholder="tag or project"
-        maxLength={100}
+        aria-label={`Tag, project or run for ${plural(chosen.length, 'trace')}`}
+        placeholder="tag, project or run"
+        maxLength={NAME_MAX}
         value={text}
         onInput={event => setText(event.currentTarget.value)}
       />
@@ -134,6 +156,9 @@ function LabelAll({chosen}: {chosen: readonly TraceInfo[]}): JSX.Element {
       </button>
       <button type="button" class="button" onClick={() => void apply('project')}>
         Set project
+      </button>
+      <button type="button" class="button" disabled={isBusy} onClick={() => void apply('run')}>
+        {run === undefined ? 'Join into a run' : 'Take the run apart'}
       </button>
       {problem !== '' && (
         <span class="error-text" role="alert">
