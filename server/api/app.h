@@ -211,11 +211,9 @@ void lac_api_upload_status(void *app, const struct lac_request *request,
 void lac_api_upload_delete(void *app, const struct lac_request *request,
                            struct lac_response *response);
 
-/* api_findings.c */
+/* api_vocabulary.c */
 void lac_api_findings(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_finding(void *app, const struct lac_request *request, struct lac_response *response);
-
-/* api_vocabulary.c */
 void lac_api_vocabulary(void *app, const struct lac_request *request,
                         struct lac_response *response);
 
