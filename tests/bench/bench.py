@@ -81,6 +81,12 @@ def bench_import(results, runs, scratch):
                      import_model_mb_s=model["import_model_mb_s"])
         both = run([LACUNA, "import", "--data", scratch.fresh("data-import"), path])
         samples.take(import_json_all_cores_wall_s=both["wall_s"], import_json_all_cores_vs_python=theirs["wall_s"] / both["wall_s"])
+    big = scratch.path("2 GB.json")
+    run(python_script("make_trace.py", big, 2000))
+    for _ in range(3):
+        both = run([LACUNA, "import", "--data", scratch.fresh("data-import"), big])
+        samples.take(import_2gb_peak_mb=both["peak_bytes"] / 1e6, import_2gb_wall_s=both["wall_s"])
+    os.unlink(big)
     scratch.fresh("data-import")
     results.add_all(samples, 2)
 

@@ -32,7 +32,7 @@ Row = collections.namedtuple("Row", "path kind pace_ms never without first advis
 ROWS = [
     Row("kineto/resnet50_num_workers_0.worker0.1623143089861.pt.trace.json.gz", "training", 175.5,
         ("inference", "31 % of the kernels"), (), "input-starvation", True, None,
-        ("resnet50_profiler_api.py:42", "foreach=True)  # from pytorch 1.12")),
+        ("resnet50_profiler_api.py:42", "2 leave a reserve", "foreach=True)  # from pytorch 1.12")),
     Row("kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz", "training", 132.9, ("inference",), (),
         "slow-optimizer", True, None, ("set_to_none=True", "SGD launches 483 kernels per step", "19 MB per step")),
     # the last host mark is 85 ms late (the workers are joined), the first waits for work from before the recording

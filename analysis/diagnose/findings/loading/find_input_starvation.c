@@ -224,12 +224,13 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
-    finding->change = lac_texts_add(&analysis->texts, "%s  # now %d%s%s",
-                                    lac_loader_code(facts, "num_workers", value), (int)now,
-                                    loader->are_workers_inferred ? ", by the waits" : "",
-                                    limit == BY_CORES    ? ", capped by the available CPU cores"
-                                    : limit == BY_MEMORY ? ", capped by memory for their batches"
-                                                         : "");
+    finding->change = lac_texts_add(
+        &analysis->texts, "%s  # now %d%s%s", lac_loader_code(facts, "num_workers", value),
+        (int)now, loader->are_workers_inferred ? ", by the waits" : "",
+        limit == BY_CORES                  ? ", capped by the available CPU cores"
+        : limit == BY_MEMORY               ? ", capped by memory for their batches"
+        : limit == NO_LIMIT && wanted == 1 ? "; 1 is enough, 2 leave a reserve"
+                                           : "");
     if (lac_is_inference(facts) && facts->settings.loader_at[0] == '\0') {
         finding->change = lac_texts_add(
             &analysis->texts, "%s\n# with Transformers: pipeline(..., num_workers=%d)%s",
