@@ -176,7 +176,14 @@ class ServerSql(unittest.TestCase):
                 # letters are there: pixels of the ink beside the labels
                 ink = color["ink"] if path == "/window" else color["muted"]
                 self.assertGreater(sum(row.count(ink) for row in rows), 20, path)
-            self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}").body, reply.body)
+            again = self.server.get(f"{base}{path}.png?theme=dark&{query}").body
+            if again != reply.body:  # what differs says where: a pixel, the packing, or the way here
+                differ = [(i, one, other) for i, (one, other) in enumerate(zip(reply.body, again)) if one != other]
+                try:
+                    pixels = "equal pixels" if png.read(again)[2] == rows else "other pixels"
+                except Exception as error:  # noqa: BLE001
+                    pixels = f"no PNG: {error}"
+                self.fail(f"{path}: {len(reply.body)} and {len(again)} bytes, {len(differ)} differ: {differ[:8]}; {pixels}")
             self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}", headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
         for path, status in (("/window.png?t0=5&t1=5", 400), ("/window.png?theme=x", 400), ("/flame.png?metric=x", 400), ("/flame.png?redact=x", 400)):
             self.assertEqual(self.server.get(base + path).status, status, path)

@@ -11,6 +11,7 @@
 
 #include <check.h>
 #include <isa-l/igzip_lib.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -222,6 +223,51 @@ START_TEST(what_is_cut_or_changed_ends_well)
 }
 END_TEST
 
+/** What the heap held before must not show: the packer's tables begin empty, whatever was there. */
+START_TEST(a_picture_is_the_same_bytes_whatever_the_heap_held)
+{
+    enum { ROUNDS = 40, HEAP_BYTES = 4 << 20 };
+    struct lac_buffer first = {0};
+    uint32_t seed = 1;
+
+    /* fresh pages would all be 0 */
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 28);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct lac_canvas canvas;
+        struct lac_buffer png = {0};
+        uint16_t *garbage = malloc(HEAP_BYTES);
+
+        ck_assert_ptr_nonnull(garbage);
+        for (size_t i = 0; i < HEAP_BYTES / sizeof(*garbage); i++) {
+            seed = seed * 1664525 + 1013904223;
+            garbage[i] = (uint16_t)(seed >> 16);
+        }
+        __asm__ volatile(""
+                         :
+                         : "r"(garbage)
+                         : "memory"); /* it is written, although nobody reads it */
+        free(garbage);
+        canvas = canvas_of(400, 300, 1);
+        for (int i = 0; i < 300; i++) {
+            const struct lac_color color = {(uint8_t)(i * 37), (uint8_t)(i * 91), (uint8_t)i};
+
+            lac_canvas_fill(&canvas, i * 37 % 390, i * 91 % 290, 5 + i % 7, 3 + i % 5, color);
+        }
+        ck_assert_int_eq(lac_png_write(&png, &canvas), LAC_OK);
+        lac_canvas_done(&canvas);
+        if (round == 0) {
+            first = png;
+            continue;
+        }
+        ck_assert_uint_eq(png.size_bytes, first.size_bytes);
+        ck_assert_mem_eq(png.bytes, first.bytes, png.size_bytes);
+        lac_buffer_done(&png);
+    }
+    lac_buffer_done(&first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("raster");
@@ -234,6 +280,7 @@ int main(void)
     tcase_add_test(tests, a_png_holds_the_pixels);
     tcase_add_test(tests, a_drawing_is_painted_in_light_and_dark);
     tcase_add_test(tests, what_is_cut_or_changed_ends_well);
+    tcase_add_test(tests, a_picture_is_the_same_bytes_whatever_the_heap_held);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }
